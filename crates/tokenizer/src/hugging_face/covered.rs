@@ -13,7 +13,7 @@ use tokenizers::{NormalizerWrapper, PreTokenizerWrapper, SplitDelimiterBehavior}
 use super::super::AddedToken;
 use super::super::native::added::AddedSearch;
 use super::super::native::alphabet::{Alphabet, Characters, Otherwise};
-use super::super::native::bpe::{Bpe, Tables, Unmerged};
+use super::super::native::bpe::{Bpe, Tables, UnmergedWords};
 use super::super::native::byte_joints::ByteJoints;
 use super::super::native::forged::{ForgedTokens, MergeSpelling};
 use super::super::native::joints::Joints;
@@ -67,17 +67,14 @@ pub(super) fn build_core(
     plan.read_pre_tokenizer(pre_tokenizer)?;
     let alphabet = if plan.bytes { byte_alphabet(model)? } else { character_alphabet(model, plan.space)? };
     let merges = Merges::new(&model.merges, model.largest_id())?;
-    let whole = match (model.ignore_merges, &alphabet, plan.space) {
-        (false, ..) => None,
+    let unmerged = match (model.ignore_merges, &alphabet, plan.space) {
+        (false, ..) => HashMap::default(),
         (true, Alphabet::Characters(_), Some(_)) => return Err("`ignore_merges` with replaced spaces".to_owned()),
-        (true, ..) => Some(words_by_bytes(model, &alphabet)),
+        (true, ..) => unmerged_words(model, &merges, &alphabet),
     };
     let tables = Tables {
-        unmerged: Unmerged::new(
-            whole.as_ref().map_or_else(HashSet::default, |whole| unmerged(whole, &merges, &alphabet)),
-        ),
+        unmerged: UnmergedWords::new(unmerged),
         merges,
-        whole,
         joints: match &alphabet {
             Alphabet::Bytes(_) => Some(byte_joints(model, &alphabet)),
             Alphabet::Characters(_) => None,
@@ -292,24 +289,16 @@ fn character_alphabet(model: &BpeModel, space: Option<char>) -> Result<Alphabet,
     Ok(Alphabet::Characters(Characters::new(symbols, otherwise, space)))
 }
 
-fn words_by_bytes(model: &BpeModel, alphabet: &Alphabet) -> HashMap<Vec<u8>, u32, RandomState> {
-    model.vocab.iter().filter_map(|(text, &id)| Some((spelled_bytes(text, alphabet)?, id))).collect()
-}
-
-/// Returns the words that are tokens although merging does not produce them, unless they are ASCII.
-fn unmerged(
-    whole: &HashMap<Vec<u8>, u32, RandomState>,
-    merges: &Merges,
-    alphabet: &Alphabet,
-) -> HashSet<Vec<u8>, RandomState> {
+/// Returns the words that are tokens although merging does not produce them.
+fn unmerged_words(model: &BpeModel, merges: &Merges, alphabet: &Alphabet) -> HashMap<Vec<u8>, u32, RandomState> {
     let mut word = Symbols::default();
-    let mut is_unmerged = |bytes: &[u8], id: u32| {
+    let words = model.vocab.iter().filter_map(|(text, &id)| Some((spelled_bytes(text, alphabet)?, id)));
+    let unmerged = words.filter(|(bytes, id)| {
         alphabet.fill(bytes, &mut word);
         merges.merge(&mut word);
-        word.ids != [id]
-    };
-    let words = whole.iter().filter(|&(bytes, &id)| !bytes.is_ascii() && is_unmerged(bytes, id));
-    words.map(|(bytes, _)| bytes.clone()).collect()
+        word.ids != [*id]
+    });
+    unmerged.collect()
 }
 
 fn byte_joints(model: &BpeModel, alphabet: &Alphabet) -> ByteJoints {

@@ -1,4 +1,4 @@
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -23,35 +23,35 @@ pub(crate) struct Bpe {
 pub(crate) struct Tables {
     pub alphabet: Alphabet,
     pub merges: Merges,
-    /// Words that are encoded as tokens without merging, by their bytes, if the vocabulary requires
-    /// that.
-    pub whole: Option<HashMap<Vec<u8>, u32, RandomState>>,
-    /// Those of them that merging does not produce, unless they are ASCII. In a longer word they are
-    /// merged like any text.
-    pub unmerged: Unmerged,
+    /// Words that are tokens although merging does not produce them. In a longer word they are merged
+    /// like any text.
+    pub unmerged: UnmergedWords,
     /// Where long words may be split before merging, in a vocabulary of bytes.
     pub joints: Option<ByteJoints>,
 }
 
-/// A set of words.
-pub(crate) struct Unmerged {
-    words: HashSet<Vec<u8>, RandomState>,
+/// Words with the tokens that they are.
+pub(crate) struct UnmergedWords {
+    words: HashMap<Vec<u8>, u32, RandomState>,
     /// For each first byte, a bit for each length.
     lengths: [u64; 256],
 }
 
-impl Unmerged {
-    pub fn new(words: HashSet<Vec<u8>, RandomState>) -> Self {
+impl UnmergedWords {
+    pub fn new(words: HashMap<Vec<u8>, u32, RandomState>) -> Self {
         let mut lengths = [0; 256];
-        for word in &words {
+        for word in words.keys() {
             lengths[first_byte(word)] |= 1 << (word.len() % 64);
         }
         Self { words, lengths }
     }
 
     #[inline]
-    fn holds(&self, word: &[u8]) -> bool {
-        self.lengths[first_byte(word)] >> (word.len() % 64) & 1 == 1 && self.words.contains(word)
+    fn get(&self, word: &[u8]) -> Option<u32> {
+        match self.lengths[first_byte(word)] >> (word.len() % 64) & 1 {
+            0 => None,
+            _ => self.words.get(word).copied(),
+        }
     }
 }
 
@@ -169,7 +169,7 @@ impl Bpe {
     fn any_unmerged(&self, bytes: &[u8], start: usize, cuts: &[u32], end: u32) -> bool {
         let starts = std::iter::once(start).chain(cuts.iter().map(|&cut| cut as usize));
         let ends = cuts.iter().chain([&end]);
-        starts.zip(ends).any(|(start, &end)| self.tables.unmerged.holds(&bytes[start..end as usize]))
+        starts.zip(ends).any(|(start, &end)| self.tables.unmerged.get(&bytes[start..end as usize]).is_some())
     }
 
     /// Appends the tokens of a word after a prefix that is not part of the text.
@@ -236,7 +236,7 @@ impl Bpe {
     }
 
     fn tokenize(&self, bytes: &[u8], word: &mut Symbols) {
-        if let Some(&id) = self.tables.whole.as_ref().and_then(|whole| whole.get(bytes)) {
+        if let Some(id) = self.tables.unmerged.get(bytes) {
             word.clear();
             word.push(id, bytes.len());
             return;

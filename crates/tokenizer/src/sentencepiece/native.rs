@@ -1,10 +1,10 @@
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::super::native::added::AddedSearch;
 use super::super::native::alphabet::{Alphabet, Characters, Otherwise};
-use super::super::native::bpe::{Bpe, Reading as Guard, Tables, Unmerged, find_long_word};
+use super::super::native::bpe::{Bpe, Reading as Guard, Tables, UnmergedWords, find_long_word};
 use super::super::native::forged::ForgedTokens;
 use super::super::native::joints::Joints;
 use super::super::native::memory::{Memory, WordMemory};
@@ -112,8 +112,7 @@ impl Words {
         let tables = Tables {
             alphabet,
             merges: Merges::with_ranks(&merges, model.pieces.len() as u32).ok()?,
-            whole: None,
-            unmerged: Unmerged::new(HashSet::default()),
+            unmerged: UnmergedWords::new(HashMap::default()),
             joints: None,
         };
         let bpe = Bpe { tables: Arc::new(tables), forged: ForgedTokens::new(HashMap::new()) };
