@@ -32,6 +32,7 @@ pub(super) mod pieces;
 mod proved_rules;
 mod scanner;
 mod short_words;
+pub(crate) mod whole_characters;
 mod word_cache;
 mod word_rules;
 pub(super) mod words;

@@ -19,6 +19,7 @@ use super::super::native::forged::{ForgedTokens, MergeSpelling};
 use super::super::native::joints::Joints;
 use super::super::native::merges::{self, Merges, Symbols};
 use super::super::native::pattern::RegexPattern;
+use super::super::native::whole_characters::WholeCharacters;
 use super::super::native::words::Words;
 use super::super::native::{Core, Cuts, MemoryOwner, Native, NormalizedText, Prefix};
 use super::bpe_model::BpeModel;
@@ -72,15 +73,18 @@ pub(super) fn build_core(
         (true, Alphabet::Characters(_), Some(_)) => return Err("`ignore_merges` with replaced spaces".to_owned()),
         (true, ..) => unmerged_words(model, &merges, &alphabet),
     };
-    let tables = Tables {
-        unmerged: UnmergedWords::new(unmerged),
-        merges,
-        joints: match &alphabet {
-            Alphabet::Bytes(_) => Some(byte_joints(model, &alphabet)),
-            Alphabet::Characters(_) => None,
-        },
-        alphabet,
+    let (joints, characters) = match &alphabet {
+        Alphabet::Bytes(byte_ids) => {
+            let spelled = model.vocab.iter().filter_map(|(text, &id)| Some((spelled_bytes(text, &alphabet)?, id)));
+            let spelled: Vec<_> = spelled.collect();
+            let tokens = || spelled.iter().map(|(bytes, id)| (bytes.as_slice(), *id));
+            let pairs = model.merges.iter().map(|&(left, right, _)| (left, right));
+            let joints = ByteJoints::new(tokens().map(|(bytes, _)| bytes));
+            (Some(joints), Some(WholeCharacters::new(tokens(), byte_ids, pairs, &merges)))
+        }
+        Alphabet::Characters(_) => (None, None),
     };
+    let tables = Tables { unmerged: UnmergedWords::new(unmerged), merges, joints, characters, alphabet };
     let added = all_added(&plan, added)?;
     Ok(Core {
         composes: plan.composes,
@@ -299,11 +303,6 @@ fn unmerged_words(model: &BpeModel, merges: &Merges, alphabet: &Alphabet) -> Has
         word.ids != [*id]
     });
     unmerged.collect()
-}
-
-fn byte_joints(model: &BpeModel, alphabet: &Alphabet) -> ByteJoints {
-    let tokens: Vec<_> = model.vocab.keys().filter_map(|text| spelled_bytes(text, alphabet)).collect();
-    ByteJoints::new(tokens.iter().map(Vec::as_slice))
 }
 
 /// Returns the forged tokens. `forgery` does the same for the reference crate.

@@ -11,6 +11,7 @@ use super::forged::ForgedTokens;
 use super::kept::{Kept, place_tokens};
 use super::memory::WordMemory;
 use super::merges::{Merges, Symbols};
+use super::whole_characters::WholeCharacters;
 use super::word_cache::{AHEAD, AskedWords, WordKey};
 
 /// Byte-pair encoding of words, with the same ids as the reference crate.
@@ -28,6 +29,8 @@ pub(crate) struct Tables {
     pub unmerged: UnmergedWords,
     /// Where long words may be split before merging, in a vocabulary of bytes.
     pub joints: Option<ByteJoints>,
+    /// The characters that merging begins with instead of bytes, in a vocabulary of bytes.
+    pub characters: Option<WholeCharacters>,
 }
 
 /// Words with the tokens that they are.
@@ -241,7 +244,10 @@ impl Bpe {
             word.push(id, bytes.len());
             return;
         }
-        self.tables.alphabet.fill(bytes, word);
+        let whole = self.tables.characters.as_ref().zip(self.tables.joints.as_ref());
+        if !whole.is_some_and(|(characters, joints)| characters.fill(bytes, joints, word)) {
+            self.tables.alphabet.fill(bytes, word);
+        }
         self.tables.merges.merge(word);
     }
 

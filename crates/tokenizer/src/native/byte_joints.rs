@@ -80,6 +80,12 @@ impl ByteJoints {
         cuts.truncate(count);
     }
 
+    /// Reports whether a token may hold only part of one of the two characters at a boundary.
+    #[inline]
+    pub fn may_be_cut_otherwise(&self, word: &[u8], at: usize) -> bool {
+        self.may_be_straddled(word, at) && self.is_straddled(word, at)
+    }
+
     #[inline(always)]
     fn may_be_straddled(&self, word: &[u8], at: usize) -> bool {
         self.straddled[usize::from(word[at - 1] & 0x3F)] >> (word[at] & 0x3F) & 1 == 1
@@ -100,7 +106,7 @@ fn is_continuation(byte: u8) -> bool {
 }
 
 /// Returns the code point of bytes that are one character.
-fn code(bytes: &[u8]) -> Option<u32> {
+pub(super) fn code(bytes: &[u8]) -> Option<u32> {
     let mut characters = std::str::from_utf8(bytes).ok()?.chars();
     characters.next().filter(|_| characters.next().is_none()).map(u32::from)
 }

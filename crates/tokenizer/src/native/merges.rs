@@ -246,7 +246,7 @@ impl Merges {
 
     #[inline(always)]
     pub(super) fn slot(&self, pair: u64) -> usize {
-        (u128::from(pair.wrapping_mul(self.factor)) * u128::from(self.capacity) >> u64::BITS) as usize
+        ((u128::from(pair.wrapping_mul(self.factor)) * u128::from(self.capacity)) >> u64::BITS) as usize
     }
 
     #[inline]

@@ -114,6 +114,7 @@ impl Words {
             merges: Merges::with_ranks(&merges, model.pieces.len() as u32).ok()?,
             unmerged: UnmergedWords::new(HashMap::default()),
             joints: None,
+            characters: None,
         };
         let bpe = Bpe { tables: Arc::new(tables), forged: ForgedTokens::new(HashMap::new()) };
         Some(Self { joints, bpe, owner: MemoryOwner::new() })
